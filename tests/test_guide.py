@@ -10,7 +10,6 @@ import pytest
 from workbench.errors import InputError
 from workbench.grpo import combine_rewards, group_advantages
 from workbench.guide import (
-    GUIDE_WEIGHTS,
     AgentGRPODataset,
     AgentGRPOResponse,
     GRPOConfig,
@@ -18,6 +17,7 @@ from workbench.guide import (
     compute_group_advantages,
     determine_optimal_k,
 )
+from workbench.rewards import DEFAULT_WEIGHTS
 
 
 def test_s1_group_advantages_use_the_population_std():
@@ -84,7 +84,7 @@ def test_s3_example_has_the_guides_weights():
 
 def test_s4_response_scores_default_to_zero():
     response = AgentGRPOResponse("ok")
-    assert [getattr(response, name) for name in GUIDE_WEIGHTS] == [0.0] * 4
+    assert [getattr(response, name) for name in DEFAULT_WEIGHTS] == [0.0] * 4
     assert response.metadata == {}
     assert AgentGRPOResponse("ok").metadata is not response.metadata
     with pytest.raises(InputError, match="safety: inf is outside"):
@@ -107,10 +107,10 @@ def test_s5_weighted_score_by_hand():
 
 def test_s5_group_rewards_are_the_combined_rewards():
     dataset = AgentGRPODataset(group_size=3)
-    rewards = dataset.compute_group_rewards(RESPONSES, GUIDE_WEIGHTS)
+    rewards = dataset.compute_group_rewards(RESPONSES, DEFAULT_WEIGHTS)
     assert rewards == pytest.approx([1.0, 0.65, 0.85])
-    scores = [[[getattr(r, name) for name in GUIDE_WEIGHTS] for r in RESPONSES]]
-    combined, advantages = combine_rewards(scores, list(GUIDE_WEIGHTS.values()), std="population")
+    scores = [[[getattr(r, name) for name in DEFAULT_WEIGHTS] for r in RESPONSES]]
+    combined, advantages = combine_rewards(scores, list(DEFAULT_WEIGHTS.values()), std="population")
     assert rewards.tolist() == combined[0].tolist()
     assert compute_group_advantages(rewards) == pytest.approx(advantages[0])
 

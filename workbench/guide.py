@@ -15,14 +15,7 @@ from typing import Any
 from workbench.errors import InputError, checked_range, unknown
 from workbench.grpo import group_advantages, optimal_k, weighted_rewards
 from workbench.grpo.inputs import Array, numbers
-
-GUIDE_WEIGHTS: Mapping[str, float] = {
-    "task_completion": 0.4,
-    "tool_accuracy": 0.3,
-    "efficiency": 0.15,
-    "safety": 0.15,
-}
-"""The guide's four dimensions and their weights."""
+from workbench.rewards import DEFAULT_WEIGHTS
 
 
 def compute_group_advantages(rewards: Any) -> Array:
@@ -84,7 +77,7 @@ class GRPOTrainingExample:
     prompt: str
     prompt_id: str
     task_type: str = "tool_call"
-    weights: Mapping[str, float] = field(default_factory=lambda: dict(GUIDE_WEIGHTS))
+    weights: Mapping[str, float] = field(default_factory=lambda: dict(DEFAULT_WEIGHTS))
 
     def __post_init__(self) -> None:
         _checked_weights(self.weights)
@@ -102,7 +95,7 @@ class AgentGRPOResponse:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        for name in GUIDE_WEIGHTS:
+        for name in DEFAULT_WEIGHTS:
             if getattr(self, name) is not None:
                 checked_range(name, getattr(self, name), -1e9, 1e9)
 
@@ -152,17 +145,17 @@ class AgentGRPODataset:
 
 
 def _weighted(responses: Sequence[AgentGRPOResponse], weights: Mapping[str, float] | None) -> Array:
-    chosen = _checked_weights(GUIDE_WEIGHTS if weights is None else weights)
+    chosen = _checked_weights(DEFAULT_WEIGHTS if weights is None else weights)
     scores = [[getattr(response, name) for name in chosen] for response in responses]
     return weighted_rewards([scores], list(chosen.values()), missing="exclude")[0]
 
 
 def _checked_weights(weights: Mapping[str, float]) -> Mapping[str, float]:
     for name, weight in weights.items():
-        if name not in GUIDE_WEIGHTS:
-            raise unknown("weights", name, GUIDE_WEIGHTS)
+        if name not in DEFAULT_WEIGHTS:
+            raise unknown("weights", name, DEFAULT_WEIGHTS)
         if not isinstance(weight, (int, float)) or not math.isfinite(weight):
             raise InputError(f"weights[{name!r}]: {weight!r} is not a finite number.")
     if not weights:
-        raise InputError(f"weights: none given; name at least one of {', '.join(GUIDE_WEIGHTS)}.")
+        raise InputError(f"weights: none given; name at least one of {', '.join(DEFAULT_WEIGHTS)}.")
     return weights
