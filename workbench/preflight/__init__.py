@@ -1,0 +1,1 @@
+"""What can be known before any GPU hour is spent. Nothing here imports torch."""
