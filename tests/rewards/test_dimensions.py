@@ -74,6 +74,7 @@ BY_HAND = {
     "draft and call": (TIMER, f"<think>{hermes_text([RIGHT])}</think>{hermes_text([RIGHT])}", (1, 1, 1, 1)),
     "a word before": (TIMER, "Sure: " + hermes_text([RIGHT]), (1, 1, 1, 1)),
     "a sentence before": (TIMER, "Sure, I am setting the timer now. " + hermes_text([RIGHT]), (1, 1, 0.7059, 1)),
+    "a stray mark after": (TIMER, hermes_text([RIGHT]) + "}</tool_call>", (1, 1, 0.5, 1)),
     "padding of 14 words": (TIMER, "word " * 14 + hermes_text([RIGHT]), (1, 1, 0.5, 1)),
     "padding in one long word": (TIMER, "w" * 112 + hermes_text([RIGHT]), (1, 1, 0.5, 1)),
     "long reasoning is no padding": (TIMER, f"<think>{'word ' * 500}</think>{hermes_text([RIGHT])}", (1, 1, 1, 1)),

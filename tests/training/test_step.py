@@ -238,6 +238,19 @@ def test_what_does_not_fit_is_refused(policy, group):
         GroupStepper(policy, learning_rate=-1.0)
 
 
+def test_settings_change_between_steps_without_losing_what_was_learned(policy, group):
+    stepper = GroupStepper(policy, learning_rate=1e-3)
+    stepper.step(group, ADVANTAGES)
+    learned = [p.detach().clone() for p in stepper.trained]
+    stepper.use(learning_rate=0.0, beta=0.5, loss_type="grpo")
+    assert "learning rate 0" in stepper.step(group, ADVANTAGES).message
+    assert all(torch.equal(a, b) for a, b in zip(learned, stepper.trained, strict=True))
+    assert (stepper.settings.beta, stepper.settings.loss_type, stepper.steps) == (0.5, "grpo", 2)
+    with pytest.raises(InputError, match="loss_type"):
+        stepper.use(learning_rate=1.0, loss_type="grop")
+    assert stepper.learning_rate == 0.0
+
+
 def test_a_sampled_policy_sees_the_update(policy, group):
     stepper = GroupStepper(policy, learning_rate=0.05)
     sampling = SamplingConfig(4, max_completion_length=12, seed=1)

@@ -121,11 +121,13 @@ def tool_accuracy(attempt: Attempt) -> Score:
 def efficiency(attempt: Attempt) -> Score:
     """No repeated or needless call, and few words beside the calls."""
     made, useful = len(attempt.made), len(attempt.useful)
-    words = count_words(attempt.parsed.content)
-    value = useful / made / (1 + max(0, words - WORDS_BESIDE_CALLS) / 12)
+    words, stray = count_words(attempt.parsed.content), attempt.parsed.content.count("tool_call>")
+    value = useful / made / (1 + max(0, words - WORDS_BESIDE_CALLS) / 12 + stray)
     if useful < made:
         needless = made - useful
         return Score(value, f"{needless} of {made} calls {'is' if needless == 1 else 'are'} repeated or needless.")
+    if stray:
+        return Score(value, "A stray tool_call mark is left beside the calls.")
     if words > WORDS_BESIDE_CALLS:
         return Score(value, f"{words} words of text beside the calls.")
     return Score(value, "No needless call and no padding.")

@@ -122,6 +122,18 @@ class GroupStepper:
             time.perf_counter() - started,
         )
 
+    def use(self, *, learning_rate: float, **objective: Any) -> None:
+        """Take the next steps with another learning rate and other fields of the objective (``beta``, ``loss_type`` …).
+
+        Weights and AdamW's state stay as they are. Raises :class:`InputError` for a value out of range; then nothing
+        has changed.
+        """
+        checked_range("learning_rate", learning_rate, 0.0, 1.0)
+        self.settings = replace(self.settings, **objective)
+        self.learning_rate = learning_rate
+        for parameters in self._optimizer.param_groups:
+            parameters["lr"] = learning_rate
+
     def reset(self) -> None:
         """Put every trained weight back to exactly the original, and forget the optimizer's state."""
         originals = dict(self.reference.model.named_parameters())

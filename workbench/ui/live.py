@@ -146,7 +146,8 @@ def stepped(
     if session.stepper is None:
         tell("Making a copy of the model to train")
         session.stepper = GroupStepper(policy)
-    _use_settings(session.stepper, state)
+    objective = {"loss_type": state.loss_type, "epsilon": state.epsilon, "beta": state.beta}
+    session.stepper.use(learning_rate=state.learning_rate, **objective)
     tell("Taking the step: one backward pass over the group")
     report = session.stepper.step(group, advantages)
     if not report.updated:
@@ -256,14 +257,6 @@ def _to_sample(session: Session, state: GroupState, more: bool) -> GroupState:
 def _refuse_cancelled(group: Group, sentence: str = "") -> None:
     if any(c.stop_reason is StopReason.CANCELLED for c in group.completions):
         raise Cancelled(sentence)
-
-
-def _use_settings(stepper: Any, state: GroupState) -> None:
-    """Give a stepper that has taken steps already the objective and the learning rate now on the page."""
-    stepper.settings = replace(stepper.settings, loss_type=state.loss_type, epsilon=state.epsilon, beta=state.beta)
-    stepper.learning_rate = state.learning_rate
-    for parameters in stepper._optimizer.param_groups:
-        parameters["lr"] = state.learning_rate
 
 
 def _record(
