@@ -241,7 +241,7 @@ def test_score_reads_json_lines_and_says_why(answers, capsys):
     assert main(["score", str(answers), "--reasons"]) == 0
     out = capsys.readouterr().out
     assert out.count("\nPrompt    ") == 3
-    assert re.search(r"#1 task_completion.* 0\.00: ", out)
+    assert re.search(r"#2 task_completion.* 0\.00: ", out)
     assert "3 groups, 9 completions" in out
 
 

@@ -120,13 +120,13 @@ def test_the_table_shows_who_is_pushed_and_why():
     assert lines[0] == "desk-3, nano, K 4, temperature 1, top_p 1, seed 0"
     assert lines[1] == "Prompt    set a timer for 5 minutes"
     assert lines[2] == "Expected  set_timer(minutes=5)"
-    assert lines[6].split()[:2] == ["0", "+1.14"]
+    assert lines[6].split()[:2] == ["1", "+1.14"]
     assert lines[6].endswith("set_timer(minutes=5)")
     assert "set_timer [unterminated]" in text
     assert "error: out of memory" in text
     assert "1 pushed up, 2 pushed down; task_completion decides" in text
-    assert "#3 safety none: so" in text
-    assert "#0" not in text, "a full score needs no reason"
+    assert "#4 safety none: so" in text
+    assert "#1" not in text, "a full score needs no reason"
 
 
 def test_u6_hostile_model_text_reaches_no_terminal_unescaped():

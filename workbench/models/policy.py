@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,13 +67,28 @@ def load_policy(
     location = _folder(source, progress)
     try:
         tokenizer = AutoTokenizer.from_pretrained(location)
-        model = AutoModelForCausalLM.from_pretrained(location, dtype=weights)
+        with nullcontext() if source.kind is SourceKind.HUB else _no_bars():
+            model = AutoModelForCausalLM.from_pretrained(location, dtype=weights)
     except (OSError, ValueError, KeyError) as error:
         first = str(error).strip().splitlines()[0]
         raise InputError(f"model: {name!r} could not be loaded ({first}); nano and smollm2 need no hub.") from error
     model, adapter_name = _with_adapter(model, source, adapter)
     model.to(device)
     return as_policy(source.name, model, tokenizer, adapter=adapter_name)
+
+
+@contextmanager
+def _no_bars() -> Iterator[None]:
+    """Keep the "Loading weights" bar off the terminal: local files load in a moment, downloads keep theirs."""
+    from transformers.utils import logging
+
+    shown = logging.is_progress_bar_enabled()
+    logging.disable_progress_bar()
+    try:
+        yield
+    finally:
+        if shown:
+            logging.enable_progress_bar()
 
 
 def as_policy(name: str, model: Any, tokenizer: Any, *, adapter: str | None = None) -> Policy:

@@ -73,7 +73,7 @@ def _row(weighed: WeighedGroup, k: int) -> list[str]:
     completion, advantage = weighed.group.completions[k], float(weighed.advantages[k])
     largest = float(np.abs(weighed.advantages).max())
     scores = weighed.group.scores[k].values()
-    cells = [str(k), f"{advantage:+.2f}" if advantage else "0.00", _bar(advantage, largest)]
+    cells = [str(k + 1), f"{advantage:+.2f}" if advantage else "0.00", _bar(advantage, largest)]
     cells += [_number(float(weighed.rewards[k])), *(_number(score.value) for score in scores)]
     return [*cells, str(completion.length or "-"), str(completion.stop_reason), _answer(completion)]
 
@@ -125,5 +125,5 @@ def _reasons(weighed: WeighedGroup, order: Sequence[int]) -> list[str]:
         for name, score in weighed.group.scores[k].items():
             if score.value is None or score.value < 1:
                 alike.setdefault((score.value, score.reason), []).append(name)
-        lines += [f"#{k} {', '.join(names)} {_number(v)}: {one_line(why)}" for (v, why), names in alike.items()]
+        lines += [f"#{k + 1} {', '.join(names)} {_number(v)}: {one_line(why)}" for (v, why), names in alike.items()]
     return lines or ["Every completion scored 1 on every dimension."]
