@@ -115,7 +115,7 @@ def tool_accuracy(attempt: Attempt) -> Score:
         remarks.append(f"{len(attempt.made)} calls where {len(attempt.rubric.rules)} were asked for")
     value = total / max(len(attempt.rubric.rules), len(attempt.made))
     remark = next(filter(None, remarks), "")
-    return Score(value, _sentence(remark or "every argument is known, present and of its type"))
+    return Score(value, _sentence(remark or "Every argument is known, present and of its type"))
 
 
 def efficiency(attempt: Attempt) -> Score:
