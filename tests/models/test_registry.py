@@ -57,3 +57,13 @@ def test_u2_the_registry_and_templates_import_neither_torch_nor_unsloth():
     code = "import sys, workbench.models.templates; print({'torch', 'unsloth'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
+
+
+def test_the_card_of_nano_counts_the_parameters_that_are_shipped():
+    import math
+
+    from safetensors import safe_open
+
+    with safe_open(f"{resolve('nano').location}/model.safetensors", "numpy") as weights:
+        shapes = [weights.get_slice(name).get_shape() for name in weights.keys()]  # noqa: SIM118
+    assert sum(math.prod(shape) for shape in shapes) == MODELS["nano"].parameters

@@ -47,7 +47,7 @@ MODELS: dict[str, ModelCard] = {
     for card in (
         ModelCard(
             "nano",
-            1_400_000,
+            1_355_680,
             "Apache-2.0",
             "a policy pretrained here on flawed desk demonstrations; samples and learns in seconds on a laptop",
             SourceKind.EMBEDDED,

@@ -24,10 +24,8 @@ from workbench.rollouts.score_logps import token_logps
 from workbench.training.objective import BatchLoss, Objective, objective_loss
 from workbench.types import Completion, Group, StopReason
 
-LEARNING_RATES = {
-    "full": 2e-4,
-    "lora": 2e-4,
-}  # chosen by ten clicks on single groups; see tests/training/test_learning.py
+# For steps on one group at a time, found by ten clicks on single groups: tests/training/test_learning.py.
+LEARNING_RATES = {"full": 2e-4, "lora": 1e-4}
 UNFINISHED = {StopReason.CANCELLED, StopReason.ERROR}
 
 
