@@ -257,3 +257,11 @@ def test_a_sampled_policy_sees_the_update(policy, group):
     assert sample_completions(stepper.policy, group.task, sampling) == sample_completions(policy, group.task, sampling)
     stepper.step(group, ADVANTAGES)
     assert sample_completions(stepper.policy, group.task, sampling) != sample_completions(policy, group.task, sampling)
+
+
+def test_the_app_starts_with_the_learning_rates_measured_here():
+    from workbench.training.step import LEARNING_RATES
+    from workbench.ui import group_state
+
+    assert group_state.DEFAULT_STATE.learning_rate == LEARNING_RATES["full"]
+    assert group_state.LEARNING_RATES["smollm2"] == LEARNING_RATES["lora"]

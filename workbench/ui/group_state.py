@@ -43,7 +43,7 @@ CHOICES: dict[str, tuple[str, ...]] = {
     "loss_type": LOSS_TYPES,
     "reading": tuple(READINGS),
 }
-LEARNING_RATES = {"smollm2": 5e-4}  # where only an adapter is trained; the others take the default
+LEARNING_RATES = {"smollm2": 1e-4}  # where only an adapter is trained; the others take the default
 WHOLE = ("num_generations", "max_completion_length", "seed", "selected")
 HELP: dict[str, str] = {
     "model": "Recorded groups are shown at once. A live model samples new answers on this machine.",
@@ -88,7 +88,7 @@ class GroupState:
     aggregation: str = "sum_then_normalize"
     beta: float = 0.04
     epsilon: float = 0.2
-    learning_rate: float = 1e-4
+    learning_rate: float = 2e-4
     loss_type: str = "grpo"
     selected: int = 0
     reading: str = "push"
