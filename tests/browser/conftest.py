@@ -71,7 +71,7 @@ def recording():
     return [*groups, dead, tilting, replace(hostile, sampling=SamplingConfig(len(HOSTILE), seed=21))]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def server(tmp_path_factory):
     """The address of a running app; the process is ended by its own id."""
     folder = tmp_path_factory.mktemp("recorded")
@@ -104,7 +104,7 @@ def _until_served(address, process, log):
             assert time.monotonic() < deadline, "the app did not serve within 90 s"
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser():
     """One headless Chromium for the session; skipped where there is none."""
     if not Path(CHROMIUM).exists():
