@@ -302,8 +302,13 @@ def test_sampling_is_cancelled_by_the_button_beside_it(open_page):
     query = "?model=nano&task=desk-3&num_generations=32&max_completion_length=512&temperature=2"
     page = open_page(query, ready="#wb-summary .empty")
     page.click("#wb-sample")
-    page.wait_for_selector("#wb-live .working", timeout=60_000)
-    page.click("#wb-progress button[data-act='press_cancel']")
+    pressed = """() => {
+        const button = document.querySelector("#wb-progress button[data-act='press_cancel']")
+        if (!button || button.offsetParent === null) return false
+        button.click()
+        return true
+    }"""  # in the first frame that shows it: nano may be done before a mouse gets there
+    page.wait_for_function(pressed, timeout=60_000)
     page.wait_for_selector("#wb-notice .note", timeout=60_000)
     assert "Cancelled" in page.inner_text("#wb-notice")
     assert page.locator("#wb-summary .empty").is_visible()
